@@ -58,7 +58,7 @@ def from_navix(
         )
 
     if bounds is None:
-        seen = getattr(getattr(env, "observation_fn", None), "__name__", "")
+        seen = getattr(env.observation_fn, "__name__", "")
         bounds = (-1, 100) if "categorical" in seen else space_bounds(env.observation_space)
     return batch_of(
         Environment(

@@ -179,16 +179,15 @@ def opened(runs: Sequence[Asked[TransferOptions]], console: Console) -> Iterator
         )
     assert settings is not None
     assert settings.transfer is not None
-    program, frames, best = build(settings, mesh), settings.transfer.frames, settings.transfer.best
+    program, frames = build(settings, mesh), settings.transfer.frames
+    chosen = None if settings.transfer.best else frames
 
     def begin(directory: RunDirectory) -> None:
         if multihost.on_first(lambda: not checkpoint.checkpoints(directory.checkpoints)):
             multihost.on_first(lambda: manifest.refuse_lost_checkpoints(directory))
-            at_frames = replace(options, checkpoint=frames)
-            again = replace(options, checkpoint=None) if best else at_frames
-            pretrained = loaded or load_pretrained(again, console)
+            pretrained = loaded or load_pretrained(replace(options, checkpoint=chosen), console)
             if pretrained.frames != frames:  # the source has another best one by now
-                pretrained = load_pretrained(at_frames, console)
+                pretrained = load_pretrained(replace(options, checkpoint=frames), console)
             save_first_state(directory, settings, program, pretrained.params)
 
     yield Opened([settings], program, f"{plain_name(options.env)}-transfer-", begin)

@@ -230,11 +230,12 @@ class RunFiles:
                 self._session.record(here.manifest, **measured)
 
     def record_early_end(self) -> None:
-        """Record the rule that ends the run early, if another one is recorded."""
+        """Record how the run has ended early, unless that is recorded."""
         if not (self.task and self.ending):
             return
         last = manifest.last_session(self.directory.manifest)
-        if last.get("early_end") != asdict(self.task.early_end):
+        how = self.ending, asdict(self.task.early_end)
+        if (last.get("ended"), last.get("early_end")) != how:
             kept = {name: last[name] for name in manifest.NUMBERS & last.keys()}
             self.record(from_frames=self.saved.frames, **kept)
 

@@ -1,7 +1,6 @@
 """What the JSON part of a `.glb` or `.gltf` file says (Khronos glTF 2.0)."""
 
 import json
-import struct
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,18 +10,18 @@ _FLOAT, _UNSIGNED_SHORT = 5126, 5123  # types of numbers
 
 def content(scene: Path) -> dict[str, Any]:
     """Return the JSON part of a scene's file, empty if it has none."""
-    kind = scene.suffix.lower()
-    if kind not in (".glb", ".gltf"):
+    kind, text = scene.suffix.lower(), b""
+    if kind == ".gltf":
+        text = scene.read_bytes()
+    elif kind == ".glb":
+        with scene.open("rb") as file:
+            header = file.read(20)
+            if header[:4] == b"glTF":
+                text = file.read(int.from_bytes(header[12:16], "little"))
+    try:
+        found = json.loads(text)
+    except ValueError:
         return {}
-    with scene.open("rb") as file:
-        header = file.read(20) if kind == ".glb" else b""
-        if kind == ".glb" and (len(header) < 20 or header[:4] != b"glTF"):
-            return {}
-        length = struct.unpack("<I", header[12:16])[0] if header else -1
-        try:
-            found = json.loads(file.read(length))
-        except ValueError:
-            return {}
     return found if isinstance(found, dict) else {}
 
 

@@ -57,9 +57,11 @@ def watch_gridworld(options: WatchOptions, settings: RunSettings | None, console
         chosen = options.seed_index, options.checkpoint
         shown.append(players.saved_player(directory, settings, world, *chosen, console))
     if settings is None or options.beside_random:
-        rewarded = ("intrinsic", "intrinsic_params")  # both players by the same reward
-        same = {name: getattr(player, name) for player in shown for name in rewarded}
-        shown.append(players.random_player()._replace(**same))
+        random = players.random_player()
+        if shown:  # both are rewarded by the run's method
+            by = shown[0]
+            random = random._replace(intrinsic=by.intrinsic, intrinsic_params=by.intrinsic_params)
+        shown.append(random)
     say(console, f"playing {env}")
     key = jax.random.key(options.seed)  # one key for all players: they meet the same levels
     plays = (play(world, player, key, options.episodes, options.steps) for player in shown)

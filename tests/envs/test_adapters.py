@@ -231,7 +231,7 @@ class Timestep(NamedTuple):
 class NavixWalk:
     """An environment with navix's interface, whose last step is paid the action."""
 
-    action_set, max_steps, observation_space = (None, None), 9, None
+    action_set, max_steps, observation_space, observation_fn = (None, None), 9, None, None
 
     def replace(self, *, disable_autoreset):
         assert disable_autoreset

@@ -236,6 +236,10 @@ def test_a_run_that_has_ended_records_by_which_rule(tmp_path):
         assert last["ended"].startswith("success 0.60 over the last")
         assert (last["early_end"], last["frames"]) == (asdict(rule), 60)
         assert last["frames_per_second"] == 7  # which reports show
+    manifest.Session(directory.manifest, ()).record(directory.manifest, early_end=asdict(other))
+    with directory.lock():
+        run.record_early_end()  # killed after its last save, before that was recorded
+    assert manifest.last_session(directory.manifest)["ended"] == run.ending
     with pytest.raises(RunDirectoryError, match="has lost its checkpoints"):
         manifest.refuse_lost_checkpoints(directory)
 
